@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Final
 
 from domain import limits
 
 HOSTS_KEPT: Final = 1_024
 """Hosts whose bytes are remembered: most connections come from few."""
+
+SHARES_KEPT: Final = 4_096
+"""Shared subscriptions whose consumer groups are remembered: members ask at each acknowledgement."""
+_SHARE_DIGEST_BYTES: Final = 10
 
 TEMPLATE_TOPIC: Final = "TBW102"
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
@@ -170,6 +175,19 @@ def topic_of_path(path: str) -> str:
     if _FIRST_LEVEL.match(first) is not None and not is_system_topic(first):
         return first
     return OTHER_PATHS_TOPIC
+
+
+@lru_cache(maxsize=SHARES_KEPT)
+def share_group(share: str, pattern: str) -> str:
+    """The consumer group of the shared subscription `$share/SHARE/PATTERN` (MQTT 5, 4.8.2: it is the name and the filter).
+
+    It is `share` itself for all paths of one topic, TOPIC/#, which members of other protocols can share. Every other filter has
+    a group of its own: the first 99 characters of `share`, `-`, and 20 hexadecimal digits of a hash of both.
+    """
+    if pattern.endswith("/#") and topic_of_path(pattern) == pattern[:-2]:
+        return share
+    digest = blake2b(f"{share}/{pattern}".encode("utf-8", "surrogatepass"), digest_size=_SHARE_DIGEST_BYTES).hexdigest()
+    return f"{share[: limits.GROUP_CHARS_MAX - 1 - len(digest)]}-{digest}"
 
 
 def is_path(path: str) -> bool:

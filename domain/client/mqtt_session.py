@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, final
 
+from domain.address import share_group
 from domain.command import Command, TicketedCommand
 from domain.delivery.routed import ConfirmDeliveries as ConfirmDeliveries  # noqa: PLC0414, those who import it know no other place
 from domain.delivery.routed import Deliveries as Deliveries  # noqa: PLC0414
@@ -39,8 +40,8 @@ class MqttSubscription:
     """One subscription of a session (MQTT 5, 3.8.3.1): a topic filter and its options.
 
     pattern          the topic filter, without `$share/GROUP/`
-    group            consumer group of a shared subscription: its members share the messages, which are leased to the group and
-                     settled by ConfirmDeliveries; "": not shared, the session gets every message
+    group            share name of a shared subscription, for whose consumer group access is judged; "": not shared, the session
+                     gets every message
     level            maximum QoS of deliveries: AT_MOST_ONCE, AT_LEAST_ONCE or EXACTLY_ONCE
     no_local         True: messages that this client published itself are not delivered
     as_published     True: deliveries carry the RETAIN flag that the publisher set
@@ -64,6 +65,11 @@ class MqttSubscription:
     def name(self) -> str:
         """The key within a session: the pattern, or `$share/GROUP/PATTERN` for a shared subscription."""
         return shared_name(self.group, self.pattern) if self.group else self.pattern
+
+    @property
+    def consumer_group(self) -> str:
+        """The group of a shared subscription: messages are leased to it, and settled by ConfirmDeliveries."""
+        return share_group(self.group, self.pattern)
 
 
 def shared_name(group: str, pattern: str) -> str:

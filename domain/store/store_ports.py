@@ -6,7 +6,7 @@ awaits or raises for an expected outcome; a `Failure` is the answer then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -265,6 +265,9 @@ class Metadata(Protocol):
 
     def group(self, name: str) -> Group | None:
         """A group by its name; None: it is not configured."""
+
+    def learn_groups(self, names: Iterable[str], done: Callable[[None | Failure], None]) -> None:
+        """Read groups that are kept elsewhere into memory, where they exist: then `group` knows them. A Failure: not all."""
 
     def groups(self) -> list[Group]:
         """All, by name."""

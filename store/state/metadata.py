@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final, final
 
@@ -208,6 +208,10 @@ class Catalogue:
     def group(self, name: str) -> Group | None:
         """A group by its name; None: it is not configured."""
         return self._groups.get(name)
+
+    def learn_groups(self, names: Iterable[str], done: Callable[[None | Failure], None]) -> None:
+        """Metadata.learn_groups: all are in memory."""
+        done(None)
 
     def groups(self) -> list[Group]:
         """All groups, by name."""

@@ -41,14 +41,14 @@ class Places:
 
 
 class Sharer(Device):
-    """Subscribes to `$share/<group>/<topic>/#` at `qos`, 1 or 2, with a persistent session."""
+    """Subscribes to `$share/<group>/<topic>/#`, or another `pattern`, at `qos`, 1 or 2, with a persistent session."""
 
     def __init__(
         self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger, topic: str, group: str, qos: int,
-        places: Places, leases_survive: bool,
+        places: Places, leases_survive: bool, pattern: str = "",
     ) -> None:  # fmt: skip
         super().__init__(name, clock, chance, dial, ledger)
-        self._filter = f"$share/{group}/{topic}/#"
+        self._filter = f"$share/{group}/{pattern or f'{topic}/#'}"
         self._qos = qos
         self._places = places
         self._leases_survive = leases_survive

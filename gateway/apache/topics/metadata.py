@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
 
 from domain.address import is_derived_topic, is_system_topic
@@ -19,6 +19,7 @@ from gateway.brokers.cluster_map import ClusterMap, Known
 from gateway.brokers.refusal import BrokerAnswerError
 from gateway.brokers.route import names_from
 from gateway.link.request import Request
+from gateway.usecase.waiting.fan_in import FanIn
 from protocols.remoting import codes
 from protocols.remoting.wire.frame import Frame
 
@@ -281,6 +282,10 @@ class RocketmqMetadata:
     def group(self, name: str) -> Group | None:
         """Metadata.group."""
         return self.known_groups.group(name)
+
+    def learn_groups(self, names: Iterable[str], done: Done) -> None:
+        """Metadata.learn_groups: at brokers that create groups on first use they exist then."""
+        FanIn(self.known_groups.ensure, lambda _, failure: done(failure)).start((name,) for name in names)
 
     def groups(self) -> list[Group]:
         """Metadata.groups: those that were used here."""

@@ -41,6 +41,7 @@ from gateway.usecase.sessions.queue_restarts import QueueRestarts
 from gateway.usecase.sessions.resend_and_lag import TOO_LARGE, CatchUp
 from gateway.usecase.sessions.shared.delivery_leases import DeliveryLeases
 from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
+from gateway.usecase.sessions.shared.share_groups import ShareGroups
 from gateway.usecase.sessions.shared.shared_subscriptions import SharedSubscriptions
 from gateway.usecase.sessions.shared.start_positions import StartPositions
 from gateway.usecase.sessions.stored_sessions import StoredSessions
@@ -82,10 +83,9 @@ class Sessions:
         leases = DeliveryLeases(store.leases, handler.walks, handler.dead_letters)
         self._outbound = LiveDelivery(state, clock, leases.settle, interest)
         start_positions = StartPositions(log, store.positions, metadata, clock)
+        share_groups = ShareGroups(start_positions, metadata, handler.groups)
         self._group_delivery = GroupDelivery(log, metadata, handler.receiving, self._outbound, leases, policy)
-        self._shared = SharedSubscriptions(
-            start_positions, metadata, handler.walks, handler.groups, handler.registry, self._group_delivery
-        )
+        self._shared = SharedSubscriptions(share_groups, handler.walks, handler.registry, self._group_delivery)
         self._gone: dict[str, None] = {}
         metadata.follow_topics(self._topic_changed)
         self.sys_topics = SysTopics(clock, self._outbound)

@@ -201,6 +201,7 @@ class StoredSessions:
         """Recover a stored session after a start. If it was connected when the node stopped, it is disconnected now."""
         subscriptions = found.subscriptions.values()
         self._filter_index.acquire(subscriptions)
+        self._shared.groups.carry_over(found)
 
         def added() -> None:
             if found.disconnected_ms:

@@ -68,6 +68,32 @@ class Groups:
         made = Group(name, created_ms=self._clock.wall_ms())
         self._metadata.put_group(made, lambda result: then(made if result is None else result))
 
+    def ensure_share(self, share: str, name: str, then: Then) -> None:
+        """Call `then` with group `name` of shared subscriptions, made with the settings of group `share` if it does not exist.
+
+        Its `share.strategy` stays that of `share` until it has one itself. NOT_ALLOWED when either may not consume; else as
+        `ensure` for `share`.
+        """
+
+        def ready(group: Group | Failure) -> None:
+            if isinstance(group, Group) and not group.consume_enable:
+                then(Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume"))
+            else:
+                then(group)
+
+        def shared(group: Group | Failure) -> None:
+            known = self._metadata.group(name)
+            if isinstance(group, Failure) or not group.consume_enable or name == share:
+                ready(group)
+            elif known is not None:
+                ready(known)
+            else:
+                attributes = {key: value for key, value in group.attributes.items() if key != STRATEGY}
+                made = replace(group, name=name, attributes=attributes, created_ms=self._clock.wall_ms())
+                self._metadata.put_group(made, lambda result: then(made if result is None else result))
+
+        self.ensure(share, shared)
+
     def _query(self, connection: ClientConnection, command: QueryGroup) -> None:
         self.ensure(command.group, answered_with(connection, command.ticket, GroupFound))
 

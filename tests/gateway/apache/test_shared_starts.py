@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from domain.address import share_group
 from protocols.mqtt.property import NONE
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.remoting import codes
@@ -43,6 +44,17 @@ def test_a_new_group_begins_at_the_end_of_the_queues_of_brokers_that_tell(gatewa
     client.connect("member")
     assert client.subscribe("$share/g/T/#", 1) == 1
     assert [queues.groups for queues in gateway.queues.values()] == [{("g", "T", 0): 3}, {}]
+
+
+def test_a_filter_begins_where_the_group_of_its_name_is(gateway: ClusterGateway) -> None:
+    for queues in gateway.queues.values():
+        queues.put(0, b"0", b"1", b"2")
+    gateway.queues["broker-a"].groups["g", "T", 0] = 1
+    client = gateway.client()
+    client.connect("member")
+    assert client.subscribe("$share/g/T/+/x", 1) == 1
+    own = (share_group("g", "T/+/x"), "T", 0)
+    assert [queues.groups.get(own) for queues in gateway.queues.values()] == [1, None], "as that group would"
 
 
 def test_a_second_first_member_does_not_move_where_the_group_begins(gateway: ClusterGateway) -> None:

@@ -208,6 +208,30 @@ def test_a_persistent_session_outlives_kill_9(mortal: Node, version: MQTTProtoco
     sender.stop()
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_one_share_name_with_two_filters_is_two_subscriptions(node: Node, version: MQTTProtocolVersion) -> None:
+    """A kept session of one misses nothing while members of the other are there, and each has a copy where both match."""
+    topic = f"twice{version}"
+    patterns = [f"$share/{topic}/{topic}/{levels}" for levels in ("+/up", "+/status", "#")]
+    up, status, everything = [
+        Phone(node, f"{topic}-{at}", version, clean=False).start().subscribe(pattern, 1) for at, pattern in enumerate(patterns)
+    ]
+    sender = Phone(node, f"{topic}-sender", version).start()
+    status.stop()
+    for number in range(10):
+        for kind in ("up", "status"):
+            sender.client.publish(f"{topic}/1/{kind}", f"{kind}{number}", 1).wait_for_publish(10)
+    until(lambda: len(everything.received) >= 20 and len(up.received) >= 10, 15)
+    back = Phone(node, f"{topic}-1", version, clean=False).start()
+    assert back.present == [True]
+    until(lambda: len(back.received) >= 10, 15)
+    assert sorted(back.bodies()) == sorted(f"status{number}" for number in range(10))
+    assert sorted(up.bodies()) == sorted(f"up{number}" for number in range(10))
+    assert sorted(everything.bodies()) == sorted(f"{kind}{number}" for number in range(10) for kind in ("up", "status"))
+    for phone in (back, up, everything, sender):
+        phone.stop()
+
+
 @pytest.mark.parametrize(
     ("qos", "version", "pattern"), [(1, paho.MQTTv311, "k/#"), (2, paho.MQTTv5, "k/#"), (2, paho.MQTTv5, "$share/g/k/#")]
 )

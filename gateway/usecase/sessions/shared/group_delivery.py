@@ -47,10 +47,13 @@ class GroupDelivery:
         self._policy = policy
         self.oversize = 0
 
-    def strategy(self, group: str) -> str:
-        """The group's present strategy, one of `policy.STRATEGIES`."""
+    def strategy(self, group: str, share: str) -> str:
+        """The present strategy, one of `policy.STRATEGIES`: the group's own, else that of the group of the share name."""
+        return strategy_of(self._attributes(group), strategy_of(self._attributes(share), self._policy.share_strategy))
+
+    def _attributes(self, group: str) -> dict[str, str]:
         found = self._metadata.group(group)
-        return strategy_of(found.attributes if found is not None else {}, self._policy.share_strategy)
+        return found.attributes if found is not None else {}
 
     def after_answers(self, then: Callable[[], None]) -> None:
         """Call `then` after all answers that are under way: the store answers in the order of the requests."""

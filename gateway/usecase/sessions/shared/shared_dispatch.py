@@ -118,12 +118,13 @@ class SharedDispatch:
 
     __slots__ = (
         "_delivery", "_filter", "_leases", "_looks_on", "_members", "_notify_refused", "_paths", "_pending", "_receive",
-        "_returns_under_way", "group", "topic",
+        "_returns_under_way", "_share", "group", "topic",
     )  # fmt: skip
 
     def __init__(
         self,
         delivery: GroupDelivery,
+        share: str,
         group: str,
         topic: str,
         refused: Callable[[SharedDispatch, ErrorCode], None],
@@ -131,6 +132,7 @@ class SharedDispatch:
         """`refused` is called with the code of a refused Receive; it calls `pump` when another one may succeed."""
         self.group = group
         self.topic = topic
+        self._share = share
         self._delivery = delivery
         self._leases = delivery.leases
         self._notify_refused = refused
@@ -157,13 +159,16 @@ class SharedDispatch:
         """Remove a subscription of a member. Returns leases that the caller gives back, before it calls `pump`."""
         no_filter, no_member = self._members.leave(session, pattern)
         back: list[DeliveryLease] = []
-        if no_member and (self.is_empty or self._delivery.strategy(self.group) == STICKY):
+        if no_member and (self.is_empty or self._strategy() == STICKY):
             back = [waiting.lease for waiting in self._pending]
             self._pending.clear()
             self._cancel_receive()
         if no_filter:
             self._change_filter()
         return back
+
+    def _strategy(self) -> str:
+        return self._delivery.strategy(self.group, self._share)
 
     def _change_filter(self) -> None:
         self._filter = path_filter(self.topic, self._members.filters)
@@ -175,7 +180,7 @@ class SharedDispatch:
             return
         self._receive.cancel()
         self._receive = None
-        if self._delivery.strategy(self.group) == STICKY and not self.is_empty:
+        if self._strategy() == STICKY and not self.is_empty:
             # The store may be leasing from the topic, and then from the retry topic: both return before the next Receive.
             self._returns_under_way += 1
             self._delivery.after_answers(lambda: self._delivery.after_answers(self._return_done))
@@ -188,7 +193,7 @@ class SharedDispatch:
         """Deliver waiting messages, then lease more if members can take some. Called after every change."""
         if self._returns_under_way:
             return
-        strategy = self._delivery.strategy(self.group)
+        strategy = self._strategy()
         self._hand_out(strategy)
         if self._receive is not None or len(self._pending) >= (PENDING_MAX if strategy == STICKY else 1):
             return

@@ -1,14 +1,12 @@
 """Shared subscriptions (MQTT 5, 4.8.2): sessions as members of consumer groups, beside consumers of other protocols.
 
-See docs/decisions/0012-shared-subscriptions.md.
+See docs/decisions/0012-shared-subscriptions.md and 0138-a-share-is-a-name-and-a-filter.md.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from itertools import islice
-from typing import Final
+from collections.abc import Sequence
 
 from domain.address import topic_of_path
 from domain.client.membership import Membership, Subscription
@@ -16,8 +14,6 @@ from domain.client.mqtt_session import EXACTLY_ONCE, MqttSubscription
 from domain.delivery.routed import Delivery
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
-from domain.store.store_ports import Metadata
-from domain.topic.topic import Group
 from domain.walk import Walk, Walks
 from gateway.access.session_name import shown
 from gateway.routing.routes import is_routed, topic_of_filter
@@ -25,20 +21,16 @@ from gateway.usecase.membership.members import Registry
 from gateway.usecase.sessions.in_flight import DeliveryLease
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.shared.group_delivery import GroupDelivery
+from gateway.usecase.sessions.shared.share_groups import WILDCARD_TOPICS_MAX, ShareGroups, Then
 from gateway.usecase.sessions.shared.shared_dispatch import SharedDispatch
-from gateway.usecase.sessions.shared.start_positions import StartPositions
-from gateway.usecase.topics_and_groups import every
-from gateway.usecase.topics_and_groups.groups import Groups
 
-WILDCARD_TOPICS_MAX: Final = 256
-"""Topics from which a group can get messages by subscriptions that begin with a wildcard."""
-Then = Callable[[Failure | None], None]
 log = logging.getLogger("headgate.sessions")
 
 
 class SharedSubscriptions:
     """One dispatcher for each group and topic. A subscription that begins with a wildcard joins those of all topics.
 
+    groups          prepares groups
     _known          topics that the subscriptions of _wildcards have joined
     _unregistered   sessions whose memberships are to be registered at the end of the turn
     _without_topic  the dispatchers of topics that do not exist, by topic
@@ -46,18 +38,14 @@ class SharedSubscriptions:
 
     def __init__(
         self,
-        start_positions: StartPositions,
-        metadata: Metadata,
+        groups: ShareGroups,
         walks: Walks,
-        groups: Groups,
         registry: Registry,
         delivery: GroupDelivery,
     ) -> None:
-        self._start_positions = start_positions
-        self._metadata = metadata
+        self.groups = groups
         self._walks = walks
         self._clock = walks.clock
-        self._groups = groups
         self._registry = registry
         self._delivery = delivery
         self._leases = delivery.leases
@@ -70,34 +58,8 @@ class SharedSubscriptions:
     # Members
 
     def prepare(self, subscription: MqttSubscription, done: Then) -> None:
-        """Create the group if it does not exist, and set its start position in topics where it has none.
-
-        Failures: GROUP_ILLEGAL, GROUP_NOT_FOUND, NOT_ALLOWED; QUOTA for more than WILDCARD_TOPICS_MAX topics; the store's.
-        """
-
-        def ready(group: Group | Failure) -> None:
-            if isinstance(group, Failure):
-                done(group)
-            elif not group.consume_enable:
-                done(Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume"))
-            else:
-                topics = self._topics(subscription.pattern)
-                # Topics with a dispatcher need no start position: the group starts at their first message if it has none.
-                dispatchers = self._dispatchers.get(group.name, {})
-                if len(topics) > WILDCARD_TOPICS_MAX:
-                    done(Failure(ErrorCode.QUOTA, f"a group can follow {WILDCARD_TOPICS_MAX} topics by wildcard"))
-                else:
-                    new = [topic for topic in topics if topic not in dispatchers]
-                    self._start_positions.begin(group.name, topic_of_filter(subscription.pattern), new, done)
-
-        self._groups.ensure(subscription.group, ready)
-
-    def _topics(self, pattern: str) -> list[str]:
-        """Existing topics that may have messages for `pattern`, one above WILDCARD_TOPICS_MAX when there are more."""
-        name = topic_of_filter(pattern)
-        if name == "":
-            return list(islice(filter(is_routed, every.topic_names(self._metadata)), WILDCARD_TOPICS_MAX + 1))
-        return [name] if self._metadata.topic(name) is not None else []
+        """Prepare the group of a subscription (`ShareGroups.prepare`)."""
+        self.groups.prepare(subscription, lambda: self._dispatchers.get(subscription.consumer_group, ()), done)
 
     def join(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Make the session a member of the group."""
@@ -107,10 +69,10 @@ class SharedSubscriptions:
     def _join(self, session: MqttSession, subscription: MqttSubscription) -> None:
         name = topic_of_filter(subscription.pattern)
         if name:
-            self._dispatcher(subscription.group, name).join(session, subscription)
+            self._dispatcher(subscription, name).join(session, subscription)
             return
         self._wildcards[session, subscription.name] = subscription
-        for topic in self._topics(subscription.pattern):
+        for topic in self.groups.topics(subscription.pattern):
             self._known.add(topic)
             self._join_wildcard(session, subscription, topic)
 
@@ -133,9 +95,9 @@ class SharedSubscriptions:
         connection.on_writable = (lambda: self.pump(session)) if session.shared_subscriptions else None
         groups: dict[str, dict[str, None]] = {}
         for subscription in session.shared_subscriptions.values():
-            topics = groups.setdefault(subscription.group, {})
+            topics = groups.setdefault(subscription.consumer_group, {})
             name = topic_of_filter(subscription.pattern)
-            topics.update(dict.fromkeys([name] if name else self._topics(subscription.pattern)))
+            topics.update(dict.fromkeys([name] if name else self.groups.topics(subscription.pattern)))
         memberships = [
             Membership(group, consume_type="CONSUME_POP", subscriptions=[Subscription(topic) for topic in topics])
             for group, topics in groups.items()
@@ -143,19 +105,19 @@ class SharedSubscriptions:
         self._registry.set_memberships(connection, shown(session.name), session.address, memberships)
 
     def _join_wildcard(self, session: MqttSession, subscription: MqttSubscription, topic: str) -> None:
-        dispatchers = self._dispatchers.get(subscription.group, {})
+        group = subscription.consumer_group
+        dispatchers = self._dispatchers.get(group, {})
         if topic not in dispatchers and len(dispatchers) >= WILDCARD_TOPICS_MAX:
-            log.warning(
-                "group %s follows %s topics: %s is not followed by wildcard", subscription.group, len(dispatchers), topic
-            )
+            log.warning("group %s follows %s topics: %s is not followed by wildcard", group, len(dispatchers), topic)
             return
-        self._dispatcher(subscription.group, topic).join(session, subscription)
+        self._dispatcher(subscription, topic).join(session, subscription)
 
-    def _dispatcher(self, group: str, topic: str) -> SharedDispatch:
+    def _dispatcher(self, subscription: MqttSubscription, topic: str) -> SharedDispatch:
+        group = subscription.consumer_group
         dispatchers = self._dispatchers.setdefault(group, {})
         dispatcher = dispatchers.get(topic)
         if dispatcher is None:
-            dispatcher = dispatchers[topic] = SharedDispatch(self._delivery, group, topic, self._refused)
+            dispatcher = dispatchers[topic] = SharedDispatch(self._delivery, subscription.group, group, topic, self._refused)
         return dispatcher
 
     def leave(self, session: MqttSession, subscription: MqttSubscription) -> None:
@@ -169,7 +131,7 @@ class SharedSubscriptions:
     def _leave(self, session: MqttSession, subscription: MqttSubscription) -> tuple[list[DeliveryLease], list[SharedDispatch]]:
         """(leases to give back, dispatchers that still have members)."""
         self._wildcards.pop((session, subscription.name), None)
-        dispatchers = self._dispatchers.get(subscription.group, {})
+        dispatchers = self._dispatchers.get(subscription.consumer_group, {})
         back: list[DeliveryLease] = []
         left: list[SharedDispatch] = []
         for dispatcher in self._of(subscription):
@@ -180,21 +142,49 @@ class SharedSubscriptions:
             else:
                 left.append(dispatcher)
         if not dispatchers:
-            self._dispatchers.pop(subscription.group, None)
+            self._dispatchers.pop(subscription.consumer_group, None)
         return back, left
 
     def _of(self, subscription: MqttSubscription) -> list[SharedDispatch]:
         """The dispatchers that may have messages for a subscription."""
-        dispatchers = self._dispatchers.get(subscription.group, {})
+        dispatchers = self._dispatchers.get(subscription.consumer_group, {})
         name = topic_of_filter(subscription.pattern)
         return list(dispatchers.values()) if name == "" else [dispatchers[name]] if name in dispatchers else []
 
     def resume(self, session: MqttSession) -> None:
-        """The client has connected: join all groups of the session."""
-        for subscription in session.shared_subscriptions.values():
-            self._join(session, subscription)
+        """The client has connected: join all groups of the session.
+
+        Groups of a share name and a filter are prepared before: the session may be of a version that had none.
+        """
+        epoch = session.epoch
+        for subscription in list(session.shared_subscriptions.values()):
+            if subscription.consumer_group == subscription.group or subscription.consumer_group in self._dispatchers:
+                self._join(session, subscription)
+            else:
+                self._walks.begin(self._resume(session, epoch, subscription))
         if session.shared_subscriptions:
             self._register_soon(session)
+
+    def _resume(self, session: MqttSession, epoch: int, subscription: MqttSubscription) -> Walk:
+        """Prepare the group, then join it; again in a second when the store refuses."""
+
+        def has_it() -> bool:
+            return session.epoch == epoch and session.shared_subscriptions.get(subscription.name) is subscription
+
+        def done(failure: None | Failure) -> None:
+            if not has_it():
+                return
+            if failure is None:
+                self._join(session, subscription)
+            else:
+                self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, prepare)
+
+        def prepare() -> None:
+            if has_it():
+                self.prepare(subscription, done)
+
+        prepare()
+        yield
 
     def disconnect(self, session: MqttSession) -> None:
         """The connection has ended: return unconfirmed messages to the groups for redelivery to other members.

@@ -10,7 +10,7 @@ recognise these topics when another member subscribes, even after a restart, two
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, final
 
@@ -56,21 +56,22 @@ class StartPositions:
         self._clock = clock
         self._groups: dict[str, Beginnings] = {}
 
-    def begin(self, group: str, name: str, names: Iterable[str], done: Then) -> None:
+    def begin(self, group: str, name: str, names: Iterable[str], done: Then, share: str = "") -> None:
         """Set the start positions in `names`, which are existing topics.
 
-        name   topic of the filter; "": the filter begins with a wildcard
-        done   called with None, or with the store's failure
+        name    topic of the filter; "": the filter begins with a wildcard
+        done    called with None, or with the store's failure
+        share   group whose positions and marker `group` takes where it has none; "" or `group`: there is no other
         """
         others = self._groups.get(group)
-        act = partial(self._begin, group, name, list(names), done)
+        act = partial(self._begin, group, name, list(names), done, "" if share == group else share)
         if others is not None:
             others.waiting.append(act)
         else:
             self._groups[group] = Beginnings()
             act()
 
-    def _begin(self, group: str, name: str, wanted: list[str], done: Then) -> None:
+    def _begin(self, group: str, name: str, wanted: list[str], done: Then, share: str) -> None:
         others = self._groups[group]
         names = [each for each in wanted if each not in others.begun]
 
@@ -88,17 +89,34 @@ class StartPositions:
             ends: Ends = []
             if name == "" and isinstance(result, Failure):
                 ends.append((ANY_TOPIC, 0, self._clock.wall_ms()))
-            older = [each for each in names if isinstance(result, Failure) or not self._is_younger(each, result)]
-            self._collect(group, name, older, ends, ended)
+            decided(result, ends)
 
-        self._positions.offset(group, ANY_TOPIC, 0, since)
+        def decided(result: int | Failure, ends: Ends) -> None:
+            older = {each: isinstance(result, Failure) or not self._is_younger(each, result) for each in names}
+            self._collect(group, share, name, older, ends, ended)
+
+        def taken(result: int | Failure) -> None:
+            if isinstance(result, Failure) or name:
+                since(result)
+            else:
+                decided(result, [(ANY_TOPIC, 0, result)])
+
+        def own(result: int | Failure) -> None:
+            if isinstance(result, Failure) and share:
+                self._positions.offset(share, ANY_TOPIC, 0, taken)
+            else:
+                since(result)
+
+        self._positions.offset(group, ANY_TOPIC, 0, own)
 
     def _is_younger(self, name: str, wall_ms: int) -> bool:
         topic = self._metadata.topic(name)
         return topic is not None and topic.created_ms >= wall_ms
 
-    def _collect(self, group: str, name: str, names: Sequence[str], ends: Ends, done: Then) -> None:
+    def _collect(self, group: str, share: str, name: str, names: dict[str, bool], ends: Ends, done: Then) -> None:
         """Add the ends of the queues of the topics `names` to `ends`, and commit all as positions of the group.
+
+        `names`: topic -> False when the group begins at its first message, unless `share` has a position there.
 
         A topic `name` that does not exist gets position 0, the marker that the group begins at its first message.
         """
@@ -106,7 +124,7 @@ class StartPositions:
         def ask(topic: str, then: Callable[[Ends | Failure], None]) -> None:
             known = self._metadata.topic(topic)
             if known is not None:
-                self._ends(group, topic, max(known.read_queues, known.write_queues), then)
+                self._ends(group, share, topic, max(known.read_queues, known.write_queues), names.get(topic, True), then)
             elif topic == name:
                 self._positions.offset(group, name, 0, lambda at: then([(name, 0, 0)] if isinstance(at, Failure) else []))
             else:
@@ -121,18 +139,38 @@ class StartPositions:
                 done(failure)
 
         absent = [name] if name and self._metadata.topic(name) is None else []
-        FanIn(ask, collected).start((each,) for each in (*absent, *names))
+        FanIn(ask, collected).start((each,) for each in (*absent, *[each for each in names if names[each] or share]))
 
-    def _ends(self, group: str, topic: str, queues: int, done: Callable[[Ends | Failure], None]) -> None:
+    def _ends(
+        self, group: str, share: str, topic: str, queues: int, older: bool, done: Callable[[Ends | Failure], None]
+    ) -> None:
         """Call `done` with (topic, queue, end) of each queue of a topic; with none when the group has a position there.
+
+        Where `share` has positions they are those of the group, and its other queues begin at their first messages; so do all
+        queues when neither has one and the topic is not `older`.
 
         A queue of which it is not known whether the group has a position keeps it. A Failure: that is not known of any queue.
         """
+
+        inherited: Ends = []
 
         def ask(queue_id: int, then: Callable[[Ends | None | Failure], None]) -> None:
             def positioned(result: int | Failure) -> None:
                 if not isinstance(result, Failure):
                     then(None)
+                elif result.code is not ErrorCode.OFFSET_NOT_FOUND:
+                    then(result)
+                elif share:
+                    self._positions.offset(share, topic, queue_id, taken)
+                else:
+                    self._log.bounds(topic, queue_id, bounded)
+
+            def taken(result: int | Failure) -> None:
+                if not isinstance(result, Failure):
+                    inherited.append((topic, queue_id, result))
+                    then([])
+                elif result.code is ErrorCode.OFFSET_NOT_FOUND and not older:
+                    then([])
                 elif result.code is ErrorCode.OFFSET_NOT_FOUND:
                     self._log.bounds(topic, queue_id, bounded)
                 else:
@@ -146,7 +184,9 @@ class StartPositions:
         def asked(found: dict[tuple[int], Ends | None], failure: Failure | None) -> None:
             if failure is not None and not found:
                 done(failure)
+            elif None in found.values():
+                done([])
             else:
-                done([] if None in found.values() else [each for some in found.values() for each in some or ()])
+                done(inherited or [each for some in found.values() for each in some or ()])
 
         FanIn(ask, asked).start((queue_id,) for queue_id in range(queues))

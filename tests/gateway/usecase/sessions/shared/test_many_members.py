@@ -122,22 +122,6 @@ def test_the_costs_do_not_grow_with_members(strategy: str) -> None:
     assert all(many <= few * 1.3 + 100 for few, many in zip(*costs, strict=True)), costs
 
 
-def test_members_with_filters_of_their_own_are_found_by_the_path() -> None:
-    crowd = Crowd()
-    costs: list[tuple[int, int]] = []
-    for count in (30, 300):
-        while len(crowd.members) < count:
-            crowd.join(f"jobs/{len(crowd.members)}/#")
-        crowd.send("jobs/7/x")
-        [(member, delivery)] = crowd.got()
-        assert member is crowd.members[7]
-        crowd.confirm(member, delivery)
-        cost = instructions(lambda: crowd.send("jobs/8/x"))
-        [(member, delivery)] = crowd.got()
-        costs.append((cost, instructions(lambda member=member, delivery=delivery: crowd.confirm(member, delivery))))  # type: ignore[misc]
-    assert all(many <= few * 1.3 + 100 for few, many in zip(*costs, strict=True)), costs
-
-
 def test_leases_are_renewed_in_shares_and_those_that_are_not_due_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = Crowd()
     for _ in range(50):

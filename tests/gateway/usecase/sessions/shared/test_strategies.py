@@ -93,7 +93,7 @@ def test_sticky_keeps_the_order_of_a_key_when_its_member_is_lost(window: int) ->
     notify(broker, policy.STICKY)
     first = broker.client(5)
     first.connect("first", properties=with_number(props.RECEIVE_MAXIMUM, window))
-    assert first.subscribe("$share/g/t", 1) == 1
+    assert first.subscribe("$share/g/t/#", 1) == 1
     keyed(broker, "k", 0)
     second = member(broker, "second")
     for number in range(1, 12):
@@ -113,7 +113,7 @@ def test_what_waits_for_a_full_member_is_bounded() -> None:
     notify(broker, policy.STICKY)
     stuck = broker.client(5)
     stuck.connect("stuck", properties=with_number(props.RECEIVE_MAXIMUM, 1))
-    assert stuck.subscribe("$share/g/t", 1) == 1
+    assert stuck.subscribe("$share/g/t/#", 1) == 1
     keyed(broker, "k", 0)
     idle = member(broker, "idle")
     for number in range(1, 200):
@@ -174,7 +174,7 @@ def test_members_are_in_the_registry_of_all_protocols() -> None:
     broker = Broker()
     broker.publish("t", b"first")
     consumer = RemotingConsumer(broker)
-    one, two = member(broker, "one"), member(broker, "two", "$share/g/t/+")
+    one, two = member(broker, "one"), member(broker, "two")
     seen = consumer.ask(QueryConnections(1, "g"))
     assert isinstance(seen, Connections)
     assert [(each.client_id, each.address) for each in seen.clients] == [
@@ -189,7 +189,7 @@ def test_members_are_in_the_registry_of_all_protocols() -> None:
     members = consumer.ask(QueryMembers(3, "g"))
     assert isinstance(members, Members)
     assert members.client_ids == ["two"]
-    two.put(Unsubscribe(9, ["$share/g/t/+"]))
+    two.put(Unsubscribe(9, ["$share/g/t/#"]))
     assert not isinstance(consumer.ask(QueryMembers(4, "g")), Members)
 
 
