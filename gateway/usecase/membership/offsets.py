@@ -115,8 +115,14 @@ class Offsets:
         return wanted and not self._by_time(connection, command)
 
     def _by_time(self, connection: ClientConnection, command: QueryOffset) -> bool:
-        """True when the client searches its first offset by time. It does so only when no position is stored."""
-        member = self._registry.members(command.group).get(connection.client_id)
+        """True when the client searches its first offset by time. It does so only when no position is stored.
+
+        By the VIP channel it asks on a connection without heartbeats: members of a group begin alike, so any of them says it.
+        """
+        members = self._registry.members(command.group)
+        member = members.get(connection.client_id)
+        if member is None and not connection.client_id:
+            member = next(iter(members.values()), None)
         return member is not None and member.membership.from_where == "CONSUME_FROM_TIMESTAMP"
 
     def _bounds(self, connection: ClientConnection, command: QueryBounds) -> None:

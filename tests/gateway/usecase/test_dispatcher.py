@@ -191,6 +191,8 @@ def test_a_member_that_begins_at_an_instant_is_told_of_no_position_until_there_i
     bench.ask(Heartbeat(1, "c", consumers=[late, Membership("last")]), member)
     assert code(bench.ask(QueryOffset(1, "late", "t", queue_id), member)) is ErrorCode.OFFSET_NOT_FOUND
     assert bench.ask(QueryOffset(1, "last", "t", queue_id), member) == [Offset(1, 0)]
+    assert code(bench.ask(QueryOffset(1, "late", "t", queue_id))) is ErrorCode.OFFSET_NOT_FOUND, "asked by its VIP channel"
+    assert bench.ask(QueryOffset(1, "last", "t", queue_id)) == [Offset(1, 0)]
     bench.ask(CommitOffsets(1, "late", [("t", queue_id, 1)]), member)
     assert bench.ask(QueryOffset(1, "late", "t", queue_id), member) == [Offset(1, 1)]
 

@@ -414,6 +414,7 @@ def test_a_rate_of_each_connection_is_one_of_each_channel(engine: EngineFactory)
     line = Line(engine, Broker())
     line.entry.handler = Throttle(LimitsSettings(messages_per_s=1, burst_s=1), line.broker.handler, line.broker.clock)
     eager, other = Phone(line, "eager"), Phone(line, "other")
+    line.run(1_000)  # CONNECT counts, too
     eager.put(*[Publish(b"t/x", b"1", 1, False, False, number, NONE) for number in range(1, 6)])
     assert acknowledged(eager) == [1, 2, 3, 4, 5], "what was read in one piece is carried out, and leaves a debt"
     eager.put(Publish(b"t/x", b"1", 1, False, False, 6, NONE))
