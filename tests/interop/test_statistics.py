@@ -105,8 +105,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Facts, Fac
 
         make_topic(node, TOPIC, "NORMAL")
         share = PahoClient(node, "share")
-        for pattern in (f"{TOPIC}/#", TOPIC):
-            share.client.subscribe(f"$share/cg_mqtt/{pattern}", qos=1)
+        share.client.subscribe(f"$share/cg_mqtt/{TOPIC}/#", qos=1)
         remoting = Remoting(java, nameserver)
         try:
             with Member(sdk, node, tmp_path_factory.mktemp("member"), TOPIC, "cg_grpc", count=EACH) as member:
