@@ -40,7 +40,7 @@ class _Queue(QueueHandler):
 
 @final
 class _LineFile(RotatingFileHandler):
-    """Writes lines in the thread. `lost`: lines that could not be written; `is_broken`: the last one could not."""
+    """The file, written in a thread. `lost`: lines that could not be written; `is_broken`: the last line could not."""
 
     def __init__(self, path: Path, bytes_max: int, files_max: int) -> None:
         super().__init__(path, maxBytes=bytes_max, backupCount=files_max, encoding="utf-8", delay=True)
@@ -118,7 +118,7 @@ class AuditFile:
         self._queue = self._thread = None
 
     def figures(self) -> dict[str, float]:
-        """Figures for the metrics page."""
+        """Counters of written and lost lines, by their names on the metrics page."""
         if self._queue is None or self._file is None:
             return {}
         return {"audit_lines_total": self._file.written, "audit_lines_lost_total": self._queue.lost + self._file.lost}

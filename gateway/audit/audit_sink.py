@@ -8,7 +8,7 @@ from typing import Final, final
 
 @final
 class AuditSink:
-    """The taker of lines.
+    """The writer of the audit log.
 
     write   takes one line, and never waits; None: there is no audit log, and no line is made
     """

@@ -55,7 +55,7 @@ class FailedLogins:
         self.apply(limits)
 
     def apply(self, limits: LimitsSettings) -> None:
-        """Apply new limits. Failures that were counted stay."""
+        """Apply new limits. Failures counted before are kept, unless the new limits switch the wait off."""
         self._free = limits.failed_logins
         self._keys_max = limits.keys_max
         self._lockout = limits.lockout_failures
@@ -118,7 +118,7 @@ class FailedLogins:
             del self._hosts[host]
 
     def figures(self) -> dict[str, float]:
-        """Figures for the metrics page."""
+        """Counters of failed logins, by their names on the metrics page."""
         return {
             "failed_logins_total": self.count, "slowed_logins_total": self.slowed, "failed_login_hosts": len(self._hosts),
         }  # fmt: skip
@@ -130,7 +130,7 @@ class FailedLogins:
 
 
 def _again(table: dict[Key, _Failures], key: Key, now: int, keys_max: int) -> _Failures:
-    """Count one more failure of `key`, and make it the newest of its table."""
+    """Count one more failure of `key`, and move its entry to the end of `table`. A full table drops its first entry."""
     found = table.pop(key, None)
     if found is None or now - found.last > FORGOTTEN_NS:
         found = _Failures()
